@@ -256,3 +256,16 @@ def test_adaptive_softmax_of_one_sample_per_cluster_equals_log_prob():
     expected = layer.log_prob(torch.ones(3, 4)).gather(1, targets[:, None])[:, 0]
     torch.testing.assert_close(output, expected)
     torch.testing.assert_close(loss, -expected.mean())
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_transposed_convolution_of_one_element_with_output_padding(dims: int) -> None:
+    convolve = getattr(F, f"conv_transpose{dims}d")
+    x = torch.arange(2 * 3 * 4**dims, dtype=torch.float64).reshape(2, 3, *(4,) * dims).requires_grad_()
+    w = torch.arange(6.0, dtype=torch.float64).reshape(3, 2, *(1,) * dims).requires_grad_()
+    y = convolve(x, w, output_padding=1, dilation=2)
+    plain = convolve(x, w)
+    assert y.shape == (2, 2, *(5,) * dims)
+    assert torch.equal(F.pad(plain, (0, 1) * dims), y)
+    for got, want in zip(torch.autograd.grad(y.sum(), [x, w]), torch.autograd.grad(plain.sum(), [x, w]), strict=True):
+        assert torch.equal(got, want)

@@ -114,3 +114,33 @@ thread.join()
 def test_a_lock_that_is_created_while_the_fork_waits_for_an_import_is_held() -> None:
     done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "0\n", done.stderr[-3000:]
+
+
+TOGETHER = """
+import os, sys, threading
+import retrograd
+sys.setswitchinterval(1e-6)
+
+def forking():
+    for _ in range(25):
+        child = os.fork()
+        if child == 0:
+            import json
+            os._exit(0)
+        statuses.append(os.waitpid(child, 0)[1])
+
+statuses = []
+threads = [threading.Thread(target=forking) for _ in range(4)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+import html.parser
+print(set(statuses), len(statuses))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_several_threads_fork() -> None:
+    done = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "{0} 100\n" and "Error" not in done.stderr, done.stderr[-3000:]

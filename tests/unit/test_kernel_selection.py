@@ -183,7 +183,7 @@ def _elements(name: str, shape: tuple[int, ...]) -> Any:
 
 
 @pytest.mark.parametrize("name", DTYPES)
-@pytest.mark.parametrize("form", ["contiguous", "transposed", "step", "expanded", "three axes"])
+@pytest.mark.parametrize("form", ["contiguous", "transposed", "step", "expanded", "three axes", "mixed"])
 def test_elements_chosen_by_bits(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def laid(x: Any) -> Any:
         each = {
@@ -197,6 +197,8 @@ def test_elements_chosen_by_bits(name: str, form: str, monkeypatch: pytest.Monke
     use_loops(monkeypatch, False)
     x, y = laid(_elements(name, (80, 80))), laid(_elements(name, (80, 80)).flip(0))
     mask = laid(torch.tensor(numpy.random.default_rng(1).random((80, 80)) < 0.5))
+    if form == "mixed":
+        x, y = x.t(), y.t()
     value = True if name == "bool" else 3
     calls = (
         lambda: torch.where(mask, x, y),
@@ -206,6 +208,7 @@ def test_elements_chosen_by_bits(name: str, form: str, monkeypatch: pytest.Monke
         lambda: x.masked_fill(mask[..., :1], value),
         lambda: x.masked_fill(mask[0], value),
         lambda: torch.where(mask[0], x, y),
+        lambda: torch.where(mask, x, y.contiguous()),
         lambda: torch.autograd.grad(torch.where(mask, z := x.detach().requires_grad_(), y), z, x)[0]
         if x.is_floating_point() else x,
     )  # fmt: skip
@@ -218,6 +221,16 @@ def test_elements_chosen_by_bits(name: str, form: str, monkeypatch: pytest.Monke
         assert one.dtype is other.dtype and one.stride() == other.stride()
         first, second = numpy.ascontiguousarray(one._array), numpy.ascontiguousarray(other._array)
         assert first.tobytes() == second.tobytes()
+
+
+def test_true_elements_of_a_mask_are_all_bytes_but_0() -> None:
+    raw = torch.tensor([0, 1, 2, 128, 255], dtype=torch.uint8).repeat(1000)
+    mask, x = raw.view(torch.bool), torch.arange(1, 5001)
+    expected = torch.where(raw != 0, 0, x)
+    y = x.clone()
+    y[mask] = 0
+    for found in (x.masked_fill(mask, 0), x.clone().masked_fill_(mask, 0), torch.where(mask, x * 0, x), y):
+        assert torch.equal(found, expected)
 
 
 def _assigned(x: Any, mask: Any, value: Any) -> Any:

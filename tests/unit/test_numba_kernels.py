@@ -239,6 +239,26 @@ def test_random_numbers_match_small_arrays() -> None:
     assert torch.equal(torch.randperm(40_000).sort()[0], torch.arange(40_000))
 
 
+@pytest.mark.parametrize("steps", [1, 4, 8])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_recurrent_layers_of_one_unit(steps: int, dtype: Any) -> None:
+    torch.manual_seed(0)
+    x = torch.linspace(-1, 1, 2 * steps, dtype=dtype).reshape(steps, 1, 2)
+    for kind in ("LSTM", "GRU"):
+        layer, cell = getattr(torch.nn, kind)(2, 1, dtype=dtype), getattr(torch.nn, f"{kind}Cell")(2, 1, dtype=dtype)
+        cell.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.state_dict().items()})
+        state, found = None, []
+        for step in x:
+            state = cell(step, state)
+            found.append(state[0] if kind == "LSTM" else state)
+        torch.testing.assert_close(layer(x)[0], torch.stack(found))
+
+
+def test_recurrent_layers_without_sequences() -> None:
+    for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
+        assert kind(3, 5)(torch.zeros(4, 0, 3))[0].shape == (4, 0, 5)
+
+
 RECURRENT = {
     "lstm": lambda dtype: torch.nn.LSTM(5, 7, 2, bidirectional=True, dtype=dtype),
     "lstm without biases": lambda dtype: torch.nn.LSTM(5, 7, bias=False, dtype=dtype),

@@ -229,7 +229,7 @@ def convolve(
             return y
     dtype, x, w = x.dtype, upcast_half(x), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
-    if np is numpy and _is_pointwise(w.shape, stride, padding, groups):
+    if np is numpy and _is_pointwise(x.shape, w.shape, shape, stride, padding, groups):
         y = _times_each(w.reshape(w.shape[:2]), _flat_images(x)).reshape(shape)
         if bias is not None:
             y += bias.reshape(-1, *(1,) * len(stride))
@@ -254,9 +254,12 @@ def convolve(
 # -- Kernels of one element ------------------------------------------------------------------------------------------
 
 
-def _is_pointwise(w: Any, stride: Any, padding: Any, groups: int) -> bool:
-    """Whether a convolution with a weight of the shape ``w`` is a matrix product for each image."""
-    return groups == 1 and math.prod(w[2:]) == 1 and max(stride) == 1 and max(padding) == 0
+def _is_pointwise(x: Any, w: Any, y: Any, stride: Any, padding: Any, groups: int) -> bool:
+    """Whether a convolution is a matrix product for each image, given the shapes of input, weight and output.
+
+    With ``output_padding`` a transposed convolution has an input that is larger than what its output reads.
+    """
+    return groups == 1 and math.prod(w[2:]) == 1 and max(stride) == 1 and max(padding) == 0 and x[2:] == tuple(y[2:])
 
 
 def _flat_images(x: Any) -> Any:
@@ -361,7 +364,7 @@ def input_adjoint(
         if (x := np.windows.input_gradient(plan, y, w, shape)) is not None:
             return x if bias is None else (x + bias.reshape(-1, *(1,) * len(stride))).astype(dtype, copy=False)
     y = upcast_half(y)
-    if np is numpy and _is_pointwise(w.shape, stride, padding, groups):
+    if np is numpy and _is_pointwise(shape, w.shape, y.shape, stride, padding, groups):
         x = _times_each(numpy.ascontiguousarray(w.reshape(w.shape[:2]).T), _flat_images(y)).reshape(shape)
         if bias is not None:
             x += bias.reshape(-1, *(1,) * len(stride))
@@ -433,7 +436,7 @@ def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: An
         if (result := np.windows.weight_gradient(plan, y, x, shape)) is not None:
             return result
     dtype, y, x = y.dtype, upcast_half(y), upcast_half(x)
-    if np is numpy and _is_pointwise(shape, stride, padding, groups):
+    if np is numpy and _is_pointwise(x.shape, shape, y.shape, stride, padding, groups):
         return _sum_of_products(_flat_images(y), _flat_images(x)).reshape(shape).astype(dtype, copy=False)
     if (result := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
         return result.astype(dtype, copy=False)

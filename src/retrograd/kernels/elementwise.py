@@ -219,7 +219,21 @@ def _all_bits(condition: Any, *arrays: Any) -> Any:
         return None
     if any(each.__class__ is not numpy.ndarray or each.shape != shape or each.dtype != dtype for each in arrays):
         return None
-    return numpy.negative(condition.view(numpy.int8))
+    bits = numpy.not_equal(condition.view(numpy.int8), 0).view(numpy.int8)  # another byte than 1 is true, too
+    return numpy.negative(bits, out=bits)
+
+
+def _order(condition: Any, *arrays: Any) -> Any:
+    """Return the memory order of ``numpy.where(condition, *arrays)``, or None if it is neither "C" nor "F".
+
+    An operand in C order decides. ``arrays`` have one shape, to which ``condition`` broadcasts.
+    """
+    if arrays[0].ndim < 2:
+        return "C"
+    operands = [each.flags for each in (condition, *arrays) if each.shape == arrays[0].shape]
+    if any(flags.c_contiguous for flags in operands):
+        return "C"
+    return "F" if len(operands) > len(arrays) and all(flags.f_contiguous for flags in operands) else None
 
 
 def _broadcasts(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -229,8 +243,11 @@ def _broadcasts(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     )
 
 
-def _chosen(bits: Any, x: Any, y: Any, order: Any = "K") -> Any:
-    """Return the elements of ``x`` where ``bits``, a result of :func:`_all_bits`, are set, and those of ``y`` elsewhere."""
+def _chosen(bits: Any, x: Any, y: Any, order: Any) -> Any:
+    """Return the elements of ``x`` where ``bits``, a result of :func:`_all_bits`, are set, and those of ``y`` elsewhere.
+
+    ``y`` has the shape of the result, ``order`` is its memory order.
+    """
     kind = INTEGERS[y.dtype.itemsize]
     found = numpy.bitwise_xor(x.view(kind), y.view(kind), order=order)
     numpy.bitwise_and(found, bits, out=found)
@@ -239,10 +256,8 @@ def _chosen(bits: Any, x: Any, y: Any, order: Any = "K") -> Any:
 
 @at_least(BRANCHES)
 def _choose_by_bits(np: Any, x: Any, y: Any, condition: Any) -> Any:
-    bits = _all_bits(condition, x, y)
-    if bits is None:
-        return None
-    return _chosen(bits, x, y)
+    bits, order = _all_bits(condition, x, y), _order(condition, x, y)
+    return None if bits is None or order is None else _chosen(bits, x, y, order)
 
 
 @kernel(elementwise_loop("choose", 3, least=BRANCHES), _choose_by_bits)
@@ -253,8 +268,10 @@ def choose(np: Any, x: Any, y: Any, condition: Any) -> Any:
 
 @at_least(BRANCHES)
 def _keep_by_bits(np: Any, x: Any, condition: Any) -> Any:
-    bits = _all_bits(condition, x)
-    return None if bits is None else numpy.bitwise_and(x.view(INTEGERS[x.dtype.itemsize]), bits).view(x.dtype)
+    bits, order = _all_bits(condition, x), _order(condition, x)
+    if bits is None or order is None:
+        return None
+    return numpy.bitwise_and(x.view(INTEGERS[x.dtype.itemsize]), bits, order=order).view(x.dtype)
 
 
 @kernel(elementwise_loop("keep", 2, least=BRANCHES), _keep_by_bits)
@@ -265,8 +282,8 @@ def keep(np: Any, x: Any, condition: Any) -> Any:
 
 @at_least(BRANCHES)
 def _fill_by_bits(np: Any, x: Any, mask: Any, value: Any) -> Any:
-    bits = _all_bits(mask, x)
-    return None if bits is None else _chosen(bits, numpy.asarray(value).astype(x.dtype), x)
+    bits, order = _all_bits(mask, x), _order(mask, x)
+    return None if bits is None or order is None else _chosen(bits, numpy.asarray(value).astype(x.dtype), x, order)
 
 
 @at_least(BRANCHES)

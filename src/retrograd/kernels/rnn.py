@@ -144,7 +144,10 @@ def step_loop(name: str, size: int, *arrays: Any) -> Any:
 
 
 def _sigmoid_in_place(np: Any, x: Any) -> None:
-    """Replace each element of ``x`` by its sigmoid, ``1 / (1 + exp(-x))``."""
+    """Replace each element of the contiguous array ``x`` by its sigmoid, ``1 / (1 + exp(-x))``.
+
+    NumPy 2.4 computes ``negative(x, out=x)`` wrongly for some strides.
+    """
     np.negative(x, out=x)
     np.exp(x, out=x)  # infinite for large negative elements, whose sigmoid is 0
     x += 1
@@ -166,12 +169,14 @@ def _lstm_step(
         loop(cell, of_input, of_state, start, gates, cells, out)
         return out
     rows = len(cell)
-    here, (before, after) = gates[:, start : start + rows], cells[:, start : start + rows]
-    np.add(_by_gate(of_state, 4), _by_gate(of_input, 4), out=here)
-    enter, keep, _, leave = here
-    new = np.tanh(here[2])
-    _sigmoid_in_place(np, here)
-    here[2] = new
+    before, after = cells[:, start : start + rows]
+    total = np.empty((4, *cell.shape), cell.dtype)
+    np.add(_by_gate(of_state, 4), _by_gate(of_input, 4), out=total)
+    enter, keep, _, leave = total
+    new = np.tanh(total[2])
+    _sigmoid_in_place(np, total)
+    total[2] = new
+    gates[:, start : start + rows] = total
     before[...] = cell
     cell *= keep
     cell += enter * new
@@ -181,7 +186,7 @@ def _lstm_step(
 
 def _by_gate(x: Any, gates: int) -> Any:
     """Return ``x`` (rows, gates * units) as a view of shape (gates, rows, units)."""
-    return x.reshape(len(x), gates, -1).swapaxes(0, 1)
+    return x.reshape(len(x), gates, x.shape[1] // gates).swapaxes(0, 1)
 
 
 def gru_step(np: Any, loop: Any, gates: Any, start: int, of_input: Any, of_state: Any, h: Any) -> Any:
@@ -196,10 +201,14 @@ def gru_step(np: Any, loop: Any, gates: Any, start: int, of_input: Any, of_state
         loop(h, of_input, of_state, start, gates, out)
         return out
     rows, units = h.shape
-    reset, update, new, part = here = gates[:, start : start + rows]
+    both = np.empty((2, *h.shape), h.dtype)
+    reset, update = both
+    here = gates[:, start : start + rows]
+    new, part = here[2:]
     np.add(of_state[:, :units], of_input[:, :units], out=reset)
     np.add(of_state[:, units : 2 * units], of_input[:, units : 2 * units], out=update)
-    _sigmoid_in_place(np, here[:2])
+    _sigmoid_in_place(np, both)
+    here[:2] = both
     part[...] = of_state[:, 2 * units :]
     np.multiply(part, reset, out=new)
     new += of_input[:, 2 * units :]

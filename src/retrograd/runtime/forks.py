@@ -36,7 +36,9 @@ LOCK_TIMEOUT = 30.0
 IMPORTED = frozenset({__name__.partition(".")[0], "llvmlite", "ml_dtypes", "numba", "numpy", "scipy"})
 _FIND_AND_LOAD = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 _locks: list[Callable[[], Lock | None]] = []
-#: Functions that release the locks held by this thread, in the order in which it has acquired them.
+#: Held by the thread that forks, because the list of held locks is one.
+_forking = threading.RLock()
+#: Functions that release the locks held by the forking thread, in the order in which it has acquired them.
 _held: list[Callable[[], object]] = []
 
 
@@ -101,6 +103,7 @@ def _hold(timeout: float) -> bool:
 
 
 def _before() -> None:
+    _forking.acquire()
     end = time.monotonic() + LOCK_TIMEOUT
     while not _hold(0.01) or _others_import():
         _release()  # printing a warning may import a module
@@ -119,7 +122,12 @@ def _release() -> None:
         _held.pop()()
 
 
+def _after() -> None:
+    _release()
+    _forking.release()
+
+
 hold_while_forking(_compiler_lock)
 hold_while_forking(_llvm_lock)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_release, after_in_child=_release)
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
