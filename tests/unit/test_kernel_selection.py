@@ -209,6 +209,8 @@ def test_elements_chosen_by_bits(name: str, form: str, monkeypatch: pytest.Monke
         lambda: x.masked_fill(mask[0], value),
         lambda: torch.where(mask[0], x, y),
         lambda: torch.where(mask, x, y.contiguous()),
+        lambda: torch.where(torch.tensor(True), x, y),
+        lambda: x.masked_fill(torch.tensor(True), value),
         lambda: torch.autograd.grad(torch.where(mask, z := x.detach().requires_grad_(), y), z, x)[0]
         if x.is_floating_point() else x,
     )  # fmt: skip

@@ -8,6 +8,7 @@ They are the kernels of arithmetic, powers, signs, sigmoid, clamp, where and mas
 from __future__ import annotations
 
 import math
+from operator import setitem
 from typing import Any
 
 import numpy
@@ -219,8 +220,7 @@ def _all_bits(condition: Any, *arrays: Any) -> Any:
         return None
     if any(each.__class__ is not numpy.ndarray or each.shape != shape or each.dtype != dtype for each in arrays):
         return None
-    bits = numpy.not_equal(condition.view(numpy.int8), 0).view(numpy.int8)  # another byte than 1 is true, too
-    return numpy.negative(bits, out=bits)
+    return numpy.negative(numpy.not_equal(condition.view(numpy.int8), 0).view(numpy.int8))  # any byte but 0 is true
 
 
 def _order(condition: Any, *arrays: Any) -> Any:
@@ -348,3 +348,9 @@ def fill_in_place(x: Any, mask: Any, value: Any) -> None:
     changed = numpy.bitwise_xor(x.view(kind), numpy.asarray(value).astype(x.dtype).view(kind))
     numpy.bitwise_and(changed, bits, out=changed)
     numpy.bitwise_xor(x.view(kind), changed, out=x.view(kind))
+
+
+#: :func:`fill_in_place`, or for few elements NumPy, as an expression that generated functions contain.
+FILL: Any = lambda self, mask, value: (  # noqa: E731
+    setitem(self, mask, value) if self.size < BRANCHES else fill_in_place(self, mask, value)
+)

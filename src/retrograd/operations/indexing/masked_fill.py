@@ -17,7 +17,6 @@ from ...dispatch.generic_path import apply, is_directly_writable, modify
 from ...dispatch.operand_promotion import NUMBERS, broadcast_mismatch, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost_batch
 from ...kernels import elementwise
-from ...kernels.thresholds import BRANCHES
 from ..creation.conversion import legacy_type_name, to_device
 from ..engine_ops import expand
 
@@ -240,9 +239,7 @@ def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
     backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
     write=(
         lambda self, mask, value, _d: mask.dtype.kind == "b" and mask.shape == self.shape and stores_like_pytorch(value, _d),
-        lambda self, mask, value: (
-            setitem(self, mask, value) if self.size < BRANCHES else elementwise.fill_in_place(self, mask, value)
-        ),
+        elementwise.FILL,
     ), vmap="elementwise",
 )  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
