@@ -58,7 +58,8 @@ def separable_convolutions(torch: Any) -> Callable[[], Any]:
     nn, F = torch.nn, torch.nn.functional
     model = nn.Sequential(
         nn.Conv2d(16, 16, 3, padding=1, groups=16, bias=False), nn.BatchNorm2d(16), nn.ReLU6(),
-        nn.Conv2d(16, 32, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10),
+        nn.Conv2d(16, 32, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(32, 10),
     )  # fmt: skip
     x, y = torch.randn(8, 16, 16, 16), torch.randint(0, 10, (8,))
     return _trained(torch, model, lambda: F.cross_entropy(model(x), y))
