@@ -323,7 +323,8 @@ def convert(np: Any, x: Any, kind: Any) -> Any:
 def copy_where(np: Any, out: Any, values: Any, condition: Any) -> None:
     """Replace the elements of ``out`` where ``condition`` is true by those of ``values``.
 
-    ``values`` has the dtype of ``out``. It and ``condition`` broadcast to the shape of ``out``.
+    ``values`` has the dtype of ``out``. It and ``condition`` broadcast to the shape of ``out``. Calling the function a
+    second time, as after an interrupt, has no other effect.
     """
     bits = _all_bits(condition, out) if out.size >= BRANCHES else None
     if bits is None:
@@ -336,18 +337,11 @@ def copy_where(np: Any, out: Any, values: Any, condition: Any) -> None:
 
 
 def fill_in_place(x: Any, mask: Any, value: Any) -> None:
-    """Replace the elements of the NumPy array ``x`` where ``mask`` is true by the number ``value``.
-
-    Calling the function a second time, as after an interrupt, has no other effect.
-    """
-    bits = _all_bits(mask, x) if x.size >= BRANCHES else None
-    if bits is None:
+    """Replace the elements of the NumPy array ``x`` where ``mask``, of its shape, is true by the number ``value``."""
+    if x.size < BRANCHES:
         x[mask] = value
-        return
-    kind = INTEGERS[x.dtype.itemsize]
-    changed = numpy.bitwise_xor(x.view(kind), numpy.asarray(value).astype(x.dtype).view(kind))
-    numpy.bitwise_and(changed, bits, out=changed)
-    numpy.bitwise_xor(x.view(kind), changed, out=x.view(kind))
+    else:
+        copy_where(numpy, x, numpy.asarray(value).astype(x.dtype), mask)
 
 
 #: :func:`fill_in_place`, or for few elements NumPy, as an expression that generated functions contain.
