@@ -231,9 +231,7 @@ def convolve(
     bias = None if bias is None else upcast_half(bias)
     if np is numpy and _is_pointwise(x.shape, w.shape, shape, stride, padding, groups):
         y = _times_each(w.reshape(w.shape[:2]), _flat_images(x)).reshape(shape)
-        if bias is not None:
-            y += bias.reshape(-1, *(1,) * len(stride))
-        return y.astype(dtype, copy=False)
+        return _with_bias(y, bias, dtype)
     if (y := convolution_numba.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return y.astype(dtype, copy=False)
     plan = Plan(x.shape, w.shape, shape, stride, padding, dilation, groups)
@@ -246,8 +244,13 @@ def convolve(
         y = _depthwise_output(np, plan, x, w, shape)
     else:
         y = _blocked_output(np, plan, x, w, shape)
+    return _with_bias(y, bias, dtype)
+
+
+def _with_bias(y: Any, bias: Any, dtype: Any) -> Any:
+    """Add ``bias``, one number for each channel or None, to ``y`` (batch, channels, *space); return it as ``dtype``."""
     if bias is not None:
-        y += bias.reshape(-1, *(1,) * len(stride))
+        y += bias.reshape(-1, *(1,) * (y.ndim - 2))
     return y.astype(dtype, copy=False)
 
 
@@ -366,9 +369,7 @@ def input_adjoint(
     y = upcast_half(y)
     if np is numpy and _is_pointwise(shape, w.shape, y.shape, stride, padding, groups):
         x = _times_each(numpy.ascontiguousarray(w.reshape(w.shape[:2]).T), _flat_images(y)).reshape(shape)
-        if bias is not None:
-            x += bias.reshape(-1, *(1,) * len(stride))
-        return x.astype(dtype, copy=False)
+        return _with_bias(x, bias, dtype)
     if (x := convolution_numba.input_of(y, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return x.astype(dtype, copy=False)
     plan = Plan(shape, w.shape, y.shape, stride, padding, dilation, groups)
@@ -381,9 +382,7 @@ def input_adjoint(
         x = np.zeros(shape, y.dtype)
         for samples, first, last in plan.blocks():
             _add_input(np, plan, y[samples, :, first:last], w, x[samples], first, last)
-    if bias is not None:
-        x += bias.reshape(-1, *(1,) * len(stride))
-    return x.astype(dtype, copy=False)
+    return _with_bias(x, bias, dtype)
 
 
 def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: int) -> None:
